@@ -1,0 +1,104 @@
+"""Checks of arguments that every public function shares.
+
+Each check returns the value in the form the caller works with, or raises one error that names the
+argument, what came, and what is allowed: ``TypeError`` for the wrong kind of thing (a float32 tensor, a
+string for a number), ``ValueError`` for the right kind with a value that is not allowed.
+"""
+
+from __future__ import annotations
+
+import math
+import numbers
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+UNIT_TOLERANCE = 1e-9
+"""How far the norm of a position may be from 1: the largest rounding error of a normalised float64 row is far below."""
+
+
+def check_count(name: str, value: Any, minimum: int) -> int:
+    """An integer of at least ``minimum`` (bools are not numbers here)."""
+    if isinstance(value, bool) or not isinstance(value, numbers.Integral):
+        raise TypeError(f"{name}: got {value!r} of type {type(value).__name__}; expected an integer >= {minimum}")
+    if value < minimum:
+        raise ValueError(f"{name}: got {value}; expected an integer >= {minimum}")
+    return int(value)
+
+
+def check_real(
+    name: str, value: Any, low: float = -math.inf, high: float = math.inf, *, open_ends: bool = False
+) -> float:
+    """A finite real number between ``low`` and ``high`` (ends included unless ``open_ends``)."""
+    brackets = "()" if open_ends else "[]"
+    allowed = f"a finite real number in {brackets[0]}{low}, {high}{brackets[1]}"
+    if isinstance(value, bool) or not isinstance(value, numbers.Real):
+        raise TypeError(f"{name}: got {value!r} of type {type(value).__name__}; expected {allowed}")
+    number = float(value)
+    inside = low < number < high if open_ends else low <= number <= high
+    if not (math.isfinite(number) and inside):
+        raise ValueError(f"{name}: got {value}; expected {allowed}")
+    return number
+
+
+def check_support(support: Any, d: int) -> tuple[int, int]:
+    """Two different positions out of 0, ..., d - 1, as a pair of ints in the order given."""
+    allowed = f"two different integers in 0..{d - 1}"
+    if isinstance(support, str | bytes) or not isinstance(support, Sequence):
+        raise TypeError(f"support: got {support!r} of type {type(support).__name__}; expected {allowed}")
+    if any(isinstance(k, bool) or not isinstance(k, numbers.Integral) for k in support):
+        raise TypeError(f"support: got {support!r}; expected {allowed}")
+    if len(support) != 2 or support[0] == support[1] or not all(0 <= k < d for k in support):
+        raise ValueError(f"support: got {tuple(support)!r}; expected {allowed}")
+    return int(support[0]), int(support[1])
+
+
+def check_tensor(name: str, value: Any, shape: tuple[int | str, ...]) -> Tensor:
+    """A finite float64 tensor; ``shape`` holds a required size or, where any size will do, its letter."""
+    letters = "(" + ", ".join(str(size) for size in shape) + ("," if len(shape) == 1 else "") + ")"
+    if not isinstance(value, Tensor):
+        raise TypeError(f"{name}: got {type(value).__name__}; expected a torch.float64 tensor of shape {letters}")
+    if value.dtype != torch.float64:
+        raise TypeError(
+            f"{name}: got dtype {value.dtype}; expected torch.float64 (convert it yourself: {name}.double())"
+        )
+    fits = value.ndim == len(shape) and all(
+        isinstance(s, str) or n == s for n, s in zip(value.shape, shape, strict=True)
+    )
+    if not fits:
+        raise ValueError(f"{name}: got shape {tuple(value.shape)}; expected {letters}")
+    if not bool(torch.isfinite(value).all()):
+        raise ValueError(f"{name}: got NaN or infinite entries; expected finite numbers")
+    return value
+
+
+def check_positions(V: Any) -> Tensor:
+    """Positions: a (d, m) float64 tensor with d >= 2, m >= 1 and rows of norm 1 to within 1e-9."""
+    V = check_tensor("V", V, ("d", "m"))
+    d, m = V.shape
+    if d < 2 or m < 1:
+        raise ValueError(f"V: got shape {(d, m)}; expected (d, m) with d >= 2 and m >= 1")
+    worst = float((torch.linalg.vector_norm(V.detach(), dim=1) - 1).abs().max())
+    if worst > UNIT_TOLERANCE:
+        raise ValueError(
+            f"V: got a row whose norm differs from 1 by {worst:.3g}; expected unit rows, to within {UNIT_TOLERANCE}"
+        )
+    return V
+
+
+def check_query(name: str, theta: Any, V: Tensor) -> Tensor:
+    """A query vector: float64, of the positions' dimension m and on their device; its norm is free."""
+    theta = check_tensor(name, theta, (V.shape[1],))
+    if theta.device != V.device:
+        raise ValueError(f"{name}: got device {theta.device}; expected V's device {V.device}")
+    return theta
+
+
+def check_inputs(x: Any, d: int) -> Tensor:
+    """Inputs: an (n, d) float64 tensor of -1 and +1."""
+    x = check_tensor("x", x, ("n", d))
+    if not bool((x.abs() == 1).all()):
+        raise ValueError("x: got entries other than -1 and +1; expected an (n, d) tensor of signs")
+    return x
