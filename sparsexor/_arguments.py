@@ -19,13 +19,49 @@ UNIT_TOLERANCE = 1e-9
 """How far the norm of a position may be from 1: the largest rounding error of a normalised float64 row is far below."""
 
 
-def check_count(name: str, value: Any, minimum: int) -> int:
-    """An integer of at least ``minimum`` (bools are not numbers here)."""
+LARGEST_COUNT = 2**53
+"""Above this float64 does not hold every integer, so a mean over more samples would divide by another number."""
+
+LARGEST_SIZE = 2**34
+"""Numbers in the largest tensor that is made: 128 GiB."""
+
+LARGEST_WEIGHT = 1e70
+"""The largest weight: the loss, a sum of products of four weights, stays finite."""
+
+
+def check_count(name: str, value: Any, minimum: int, maximum: int = LARGEST_COUNT) -> int:
+    """An integer between ``minimum`` and ``maximum``, both included (bools are not numbers here)."""
+    allowed = f"an integer in {minimum}..{_power_of_two(maximum)}"
     if isinstance(value, bool) or not isinstance(value, numbers.Integral):
-        raise TypeError(f"{name}: got {value!r} of type {type(value).__name__}; expected an integer >= {minimum}")
-    if value < minimum:
-        raise ValueError(f"{name}: got {value}; expected an integer >= {minimum}")
-    return int(value)
+        raise TypeError(f"{name}: got {value!r} of type {type(value).__name__}; expected {allowed}")
+    number = int(value)
+    if not minimum <= number <= maximum:
+        raise ValueError(f"{name}: got {_shown(number)}; expected {allowed}")
+    return number
+
+
+def _power_of_two(number: int) -> str:
+    """2^k and 2^k - 1 written as such, where the digits would say less."""
+    for rest, text in ((0, ""), (1, "-1")):
+        if number >= 2**20 and (number + rest).bit_count() == 1:
+            return f"2^{number.bit_length() - 1 + rest}{text}"
+    return str(number)
+
+
+def _shown(number: Any) -> str:
+    """A number for a message; Python refuses to write out an integer of more than 4300 digits."""
+    try:
+        return str(number)
+    except ValueError:
+        return f"a {type(number).__name__} of more than 4300 digits"
+
+
+def check_size(name: str, rows: int, columns: int) -> None:
+    """That a tensor of ``rows`` rows of ``columns`` numbers is not beyond any memory."""
+    if rows * columns > LARGEST_SIZE:
+        raise ValueError(
+            f"{name}: got {rows} rows of {columns} numbers each; expected at most 2^34 = {LARGEST_SIZE} numbers"
+        )
 
 
 def check_real(
@@ -36,10 +72,13 @@ def check_real(
     allowed = f"a finite real number in {brackets[0]}{low}, {high}{brackets[1]}"
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise TypeError(f"{name}: got {value!r} of type {type(value).__name__}; expected {allowed}")
-    number = float(value)
+    try:
+        number = float(value)
+    except OverflowError:  # an integer or a fraction above the largest float
+        number = math.inf
     inside = low < number < high if open_ends else low <= number <= high
     if not (math.isfinite(number) and inside):
-        raise ValueError(f"{name}: got {value}; expected {allowed}")
+        raise ValueError(f"{name}: got {_shown(value)}; expected {allowed}")
     return number
 
 
@@ -51,7 +90,7 @@ def check_support(support: Any, d: int) -> tuple[int, int]:
     if any(isinstance(k, bool) or not isinstance(k, numbers.Integral) for k in support):
         raise TypeError(f"support: got {support!r}; expected {allowed}")
     if len(support) != 2 or support[0] == support[1] or not all(0 <= k < d for k in support):
-        raise ValueError(f"support: got {tuple(support)!r}; expected {allowed}")
+        raise ValueError(f"support: got ({', '.join(map(_shown, support))}); expected {allowed}")
     return int(support[0]), int(support[1])
 
 
@@ -64,11 +103,16 @@ def check_tensor(name: str, value: Any, shape: tuple[int | str, ...]) -> Tensor:
         raise TypeError(
             f"{name}: got dtype {value.dtype}; expected torch.float64 (convert it yourself: {name}.double())"
         )
+    if value.layout != torch.strided or value.is_nested:
+        kind = "nested" if value.is_nested else str(value.layout)
+        raise TypeError(f"{name}: got a {kind} tensor; expected a dense torch.float64 tensor of shape {letters}")
     fits = value.ndim == len(shape) and all(
         isinstance(s, str) or n == s for n, s in zip(value.shape, shape, strict=True)
     )
     if not fits:
         raise ValueError(f"{name}: got shape {tuple(value.shape)}; expected {letters}")
+    if value.is_meta:
+        raise ValueError(f"{name}: got a tensor on device meta, which holds no numbers; expected one with numbers")
     if not bool(torch.isfinite(value).all()):
         raise ValueError(f"{name}: got NaN or infinite entries; expected finite numbers")
     return value
@@ -102,3 +146,18 @@ def check_inputs(x: Any, d: int) -> Tensor:
     if not bool((x.abs() == 1).all()):
         raise ValueError("x: got entries other than -1 and +1; expected an (n, d) tensor of signs")
     return x
+
+
+def check_weights(gamma: Any, gamma_tilde: Any) -> tuple[Tensor, Tensor]:
+    """Two weight vectors of the same length, at least 2, on the same device, none beyond `LARGEST_WEIGHT`."""
+    gamma = check_tensor("gamma", gamma, ("d",))
+    if len(gamma) < 2:
+        raise ValueError(f"gamma: got shape {tuple(gamma.shape)}; expected (d,) with d >= 2")
+    gamma_tilde = check_tensor("gamma_tilde", gamma_tilde, (len(gamma),))
+    if gamma_tilde.device != gamma.device:
+        raise ValueError(f"gamma_tilde: got device {gamma_tilde.device}; expected gamma's device {gamma.device}")
+    for name, weights in (("gamma", gamma), ("gamma_tilde", gamma_tilde)):
+        largest = float(weights.detach().abs().max())
+        if largest > LARGEST_WEIGHT:
+            raise ValueError(f"{name}: got an entry of size {largest:.3g}; expected at most {LARGEST_WEIGHT}")
+    return gamma, gamma_tilde

@@ -7,9 +7,14 @@ the shapes alone decide: a balanced tree of elementwise additions, and one seria
 
 from __future__ import annotations
 
+import math
+
 import torch
 from jaxtyping import Float64
 from torch import Tensor
+
+ROUNDOFF = 2.0**-53
+"""u: the largest relative error of one operation in float64."""
 
 
 def sum_positions(terms: Float64[Tensor, " d *rest"]) -> Float64[Tensor, " *rest"]:
@@ -33,3 +38,13 @@ def dot_rows(rows: Float64[Tensor, "n m"], vector: Float64[Tensor, " m"]) -> Flo
 def combine_rows(weights: Float64[Tensor, " d"], rows: Float64[Tensor, "d m"]) -> Float64[Tensor, " m"]:
     """The combination ``sum_k weights_k rows_k``."""
     return sum_positions(weights[:, None] * rows)
+
+
+def tree_depth(d: int) -> int:
+    """ceil(log2 d), the additions that a term goes through in a balanced sum of d terms."""
+    return (d - 1).bit_length()
+
+
+def norm(vector: Float64[Tensor, " m"]) -> float:
+    """The Euclidean norm, without overflow or underflow on the way."""
+    return math.hypot(*vector.tolist())

@@ -17,6 +17,9 @@ from torch import Tensor
 from sparsexor._arguments import check_positions, check_query
 from sparsexor._reduce import combine_rows, dot_rows, sum_positions
 
+SMALL = 2.0**-32
+"""Scores are formed of this part of theta, so that none overflows; as a power of two it costs no rounding."""
+
 
 @runtime_checkable
 class Attention(Protocol):
@@ -50,8 +53,8 @@ class Softmax:
 
     def weights(self, V: Float64[Tensor, "d m"], theta: Float64[Tensor, " m"]) -> Float64[Tensor, " d"]:
         """Positive weights of sum one; the largest score is subtracted first, so no theta overflows."""
-        scores = dot_rows(V, theta)
-        powers = torch.exp(scores - scores.max())
+        scores = dot_rows(V, SMALL * theta)
+        powers = torch.exp((scores - scores.max()) / SMALL)
         return powers / sum_positions(powers)
 
     def pullback(

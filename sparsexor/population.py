@@ -3,25 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_positions, check_query, check_support, check_tensor
+from sparsexor._arguments import check_positions, check_query, check_support, check_weights
 from sparsexor._reduce import sum_positions
 from sparsexor.attention import Attention, check_attention, softmax
-
-
-def _check_weights(gamma: Any, gamma_tilde: Any) -> tuple[Tensor, Tensor]:
-    """Two weight vectors of the same length, at least 2, on the same device."""
-    gamma = check_tensor("gamma", gamma, ("d",))
-    if len(gamma) < 2:
-        raise ValueError(f"gamma: got shape {tuple(gamma.shape)}; expected (d,) with d >= 2")
-    gamma_tilde = check_tensor("gamma_tilde", gamma_tilde, (len(gamma),))
-    if gamma_tilde.device != gamma.device:
-        raise ValueError(f"gamma_tilde: got device {gamma_tilde.device}; expected gamma's device {gamma.device}")
-    return gamma, gamma_tilde
 
 
 def population_loss(
@@ -36,7 +24,8 @@ def population_loss(
     Parameters
     ----------
     gamma, gamma_tilde
-        Weights of the two heads, shape (d,), d >= 2; any real numbers, not only attention weights.
+        Weights of the two heads, shape (d,), d >= 2; any real numbers up to 1e70 in size, not only attention
+        weights.
     support
         The pair (i, j), two different integers in 0..d-1.
 
@@ -51,9 +40,9 @@ def population_loss(
     TypeError
         If the weights are not torch.float64 tensors or the support is not a pair of integers.
     ValueError
-        If a shape is wrong, an entry is not finite, or the support is not allowed.
+        If a shape is wrong, an entry is not finite or above 1e70 in size, or the support is not allowed.
     """
-    a, b = _check_weights(gamma, gamma_tilde)
+    a, b = check_weights(gamma, gamma_tilde)
     i, j = check_support(support, len(a))
     a_dot_b = sum_positions(a * b)
     norms = sum_positions(a**2) * sum_positions(b**2)
@@ -74,7 +63,7 @@ def loss_gradient(
     Parameters
     ----------
     gamma, gamma_tilde
-        Weights of the head that moves and of the other head, shape (d,), d >= 2; any real numbers.
+        Weights of the head that moves and of the other head, shape (d,), d >= 2; any real numbers up to 1e70 in size.
     support
         The pair (i, j), two different integers in 0..d-1.
 
@@ -88,7 +77,7 @@ def loss_gradient(
     TypeError, ValueError
         As :func:`population_loss`.
     """
-    a, b = _check_weights(gamma, gamma_tilde)
+    a, b = check_weights(gamma, gamma_tilde)
     i, j = check_support(support, len(a))
     gradient = 2 * a * sum_positions(b**2) + 4 * sum_positions(a * b) * b - 4 * a * b**2
     gradient[i] -= 2 * b[j]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_count
+from sparsexor._arguments import check_count, check_size
 from sparsexor.task import check_device, check_rng
 
 
@@ -49,6 +49,7 @@ def sample_positions(d: int, m: int, rng: Any = None, device: str | torch.device
     """
     d = check_count("d", d, minimum=2)
     m = check_count("m", m, minimum=1)
+    check_size("d", d, m)
     device = check_device(device)
     return torch.from_numpy(_unit_rows(check_rng(rng), d, m)).to(device)
 
@@ -77,6 +78,7 @@ def antisymmetric_start(
         If m is not an integer >= 1, or ``rng`` or ``device`` is not allowed.
     """
     m = check_count("m", m, minimum=1)
+    check_size("m", 1, m)
     device = check_device(device)
     theta = torch.from_numpy(_unit_rows(check_rng(rng), 1, m)[0]).to(device)
     return theta, -theta

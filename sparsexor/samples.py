@@ -20,6 +20,7 @@ from sparsexor._arguments import (
     check_inputs,
     check_positions,
     check_query,
+    check_size,
     check_support,
     check_tensor,
 )
@@ -29,13 +30,13 @@ from sparsexor.attention import Attention, check_attention, softmax
 BLOCK = 256
 """Samples a block. It fixes the stream of samples and the order of the sums, so changing it changes results."""
 
+MOST_WORKERS = 1024
+"""More threads than this no machine should be asked for."""
+
 
 def check_seed(seed: Any) -> int:
     """A seed: an integer in 0..2^64-1, the range of a Philox key."""
-    seed = check_count("seed", seed, minimum=0)
-    if seed >= 2**64:
-        raise ValueError(f"seed: got {seed}; expected an integer in 0..2^64-1")
-    return seed
+    return check_count("seed", seed, minimum=0, maximum=2**64 - 1)
 
 
 def sample_block(seed: int, block: int, d: int, size: int = BLOCK) -> Float64[Tensor, "size d"]:
@@ -50,12 +51,9 @@ def sample_block(seed: int, block: int, d: int, size: int = BLOCK) -> Float64[Te
     TypeError, ValueError
         If seed or block is not an integer in 0..2^64-1, d not an integer >= 2, or size not one in 1..BLOCK.
     """
-    seed, block = check_seed(seed), check_count("block", block, minimum=0)
-    d, size = check_count("d", d, minimum=2), check_count("size", size, minimum=1)
-    if block >= 2**64:
-        raise ValueError(f"block: got {block}; expected an integer in 0..2^64-1")
-    if size > BLOCK:
-        raise ValueError(f"size: got {size}; expected an integer in 1..{BLOCK}")
+    seed, block = check_seed(seed), check_count("block", block, minimum=0, maximum=2**64 - 1)
+    d, size = check_count("d", d, minimum=2), check_count("size", size, minimum=1, maximum=BLOCK)
+    check_size("d", size, d)
     words_a_sample = (d + 63) // 64
     words = np.random.Philox(key=seed, counter=block << 64).random_raw(size * words_a_sample)
     octets = words.astype("<u8").view(np.uint8).reshape(size, 8 * words_a_sample)
@@ -116,11 +114,11 @@ def empirical_gradient(
     support
         The pair (i, j), two different integers in 0..d-1.
     n
-        Number of samples, at least 1.
+        Number of samples, from 1 to 2^53.
     seed
         Names the stream of samples: an integer in 0..2^64-1.
     workers
-        Number of threads that draw and add blocks, at least 1; the result does not depend on it, to the last bit.
+        Number of threads that draw and add blocks, from 1 to 1024; the result does not depend on it, to the last bit.
     attention
         How scores become weights.
 
@@ -143,7 +141,7 @@ def empirical_gradient(
     support = check_support(support, len(V))
     n = check_count("n", n, minimum=1)
     seed = check_seed(seed)
-    workers = check_count("workers", workers, minimum=1)
+    workers = check_count("workers", workers, minimum=1, maximum=MOST_WORKERS)
     attention = check_attention(attention)
     a, b = attention.weights(V, theta), attention.weights(V, theta_tilde)
     total = torch.zeros(2, len(V), dtype=V.dtype, device=V.device)

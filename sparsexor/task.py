@@ -10,10 +10,10 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_count, check_inputs, check_support
+from sparsexor._arguments import check_count, check_inputs, check_size, check_support
 
 LARGEST_CUBE = 20
-"""The largest d whose 2^d inputs are listed: 2^20 rows of 20 numbers take 160 MiB."""
+"""The largest d whose 2^d inputs are listed; 2^20 rows of 20 numbers take 160 MiB."""
 
 
 def check_rng(rng: Any) -> np.random.Generator:
@@ -33,9 +33,11 @@ def check_device(device: Any) -> torch.device:
     if not isinstance(device, str | torch.device):
         raise TypeError(f"device: got {device!r} of type {type(device).__name__}; expected {allowed}")
     try:
-        return torch.empty(0, device=device).device
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        made = torch.zeros(1, dtype=torch.float64, device=device)
+        made.tolist()  # a tensor on "meta" has no numbers
+    except (RuntimeError, AssertionError, ImportError) as error:
         raise ValueError(f"device: got {device!r}; expected {allowed}") from error
+    return made.device
 
 
 @dataclass(frozen=True)
@@ -112,6 +114,7 @@ class SparseXor:
             If n is not an integer >= 1, or ``rng`` or ``device`` is not allowed.
         """
         n = check_count("n", n, minimum=1)
+        check_size("n", n, self.d)
         device = check_device(device)
         bits = check_rng(rng).integers(0, 2, size=(n, self.d))
         x = torch.from_numpy(2.0 * bits - 1.0).to(device)

@@ -14,9 +14,15 @@ from sparsexor._arguments import check_inputs, check_positions, check_query, che
 from sparsexor._reduce import dot_rows
 from sparsexor.attention import Attention, check_attention, softmax
 
+LARGEST_ENTRY = 1e200
+"""The largest entry of a query vector of `ClsTransformer`, and the square of the largest CLS norm: beyond them the
+matrices or the scores would overflow."""
+
 
 def _check_model_inputs(x: Any, V: Float64[Tensor, "d m"]) -> Tensor:
-    """Signs of shape (n, d) on the model's device."""
+    """Signs of shape (n, d) on the model's device; the model must still be in float64."""
+    if V.dtype != torch.float64:
+        raise TypeError(f"model: got dtype {V.dtype}; expected torch.float64 (convert it back: model.double())")
     x = check_inputs(x, len(V))
     if x.device != V.device:
         raise ValueError(f"x: got device {x.device}; expected the model's device {V.device}")
@@ -94,9 +100,10 @@ class ClsTransformer(nn.Module):
     V
         Positions, shape (d, m), unit rows, d >= 2.
     theta, theta_tilde
-        The query vectors to start from, shape (m,): :math:`w_h` is :math:`\theta_h \sqrt m / c`.
+        The query vectors to start from, shape (m,), entries at most 1e200: :math:`w_h` is
+        :math:`\theta_h \sqrt m / c`.
     cls_norm
-        The norm c > 0 of the CLS token.
+        The norm c of the CLS token, from 1e-100 to 1e100.
     train_keys
         Whether the position block of each :math:`W_K^h` is a parameter too. It starts from the identity, but then
         moves, and the model leaves the reduced one at the first step.
@@ -106,7 +113,8 @@ class ClsTransformer(nn.Module):
     TypeError
         If a tensor is not torch.float64, ``cls_norm`` not a number or ``train_keys`` not a bool.
     ValueError
-        If a shape is wrong, an entry is not finite, a row of V is not a unit vector, or ``cls_norm`` is not positive.
+        If a shape is wrong, an entry is not finite, a row of V is not a unit vector, or ``cls_norm`` or a
+        query is out of range.
     """
 
     V: Tensor
@@ -125,7 +133,12 @@ class ClsTransformer(nn.Module):
         super().__init__()
         V = check_positions(V).detach()
         queries = torch.stack([check_query("theta", theta, V), check_query("theta_tilde", theta_tilde, V)]).detach()
-        self.cls_norm = check_real("cls_norm", cls_norm, 0.0, math.inf, open_ends=True)
+        for name, query in zip(("theta", "theta_tilde"), queries, strict=True):
+            if float(query.abs().max()) > LARGEST_ENTRY:
+                raise ValueError(
+                    f"{name}: got an entry of size {float(query.abs().max()):.3g}; expected at most {LARGEST_ENTRY}"
+                )
+        self.cls_norm = check_real("cls_norm", cls_norm, LARGEST_ENTRY**-0.5, LARGEST_ENTRY**0.5)
         if not isinstance(train_keys, bool):
             raise TypeError(
                 f"train_keys: got {train_keys!r} of type {type(train_keys).__name__}; expected True or False"
@@ -203,6 +216,9 @@ class ClsTransformer(nn.Module):
         Raises
         ------
         TypeError, ValueError
-            If eta is not a finite real number >= 0.
+            If eta is not a finite real number >= 0, or so large that the rate for W_Q is not finite.
         """
-        return check_real("eta", eta, 0.0) / self.scale / self.scale
+        rate = check_real("eta", eta, 0.0) / self.scale / self.scale
+        if rate == math.inf:
+            raise ValueError(f"eta: got {eta}; expected a rate at which that for W_Q, eta m / c^2, stays finite")
+        return rate

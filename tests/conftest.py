@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 from typing import NamedTuple
+
+# Tests and kernels run side by side, one thread each; set before torch starts. No result depends on it.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 import numpy as np
 import pytest
@@ -100,6 +104,9 @@ BAD_POSITIONS = [
     (ValueError, _V[None]),
     (ValueError, 1.001 * _V),
     (ValueError, _V + 1e-7),
+    (TypeError, _V.to_sparse()),
+    (TypeError, _V.to(torch.complex128)),
+    (ValueError, _V.to("meta")),
     (ValueError, _NAN),
     (ValueError, _INF),
 ]
@@ -112,6 +119,8 @@ BAD_QUERIES = [
     (TypeError, None),
     (ValueError, torch.ones(4, dtype=torch.float64)),
     (ValueError, torch.ones(1, 3, dtype=torch.float64)),
+    (TypeError, torch.ones(3, dtype=torch.float64).to_sparse()),
+    (ValueError, torch.ones(3, dtype=torch.float64).to("meta")),
     (ValueError, torch.full((3,), torch.nan, dtype=torch.float64)),
     (ValueError, torch.full((3,), torch.inf, dtype=torch.float64)),
 ]
@@ -136,6 +145,7 @@ BAD_SUPPORTS = [
 BAD_COUNTS = [
     (ValueError, 0),
     (ValueError, -3),
+    (ValueError, 10**30),
     (TypeError, 2.0),
     (TypeError, True),
     (TypeError, "3"),

@@ -40,6 +40,13 @@ def test_a_huge_query_points_at_one_position():
         assert softmax_attention(V, size * V[4]).tolist() == [0, 0, 0, 0, 1, 0]
 
 
+def test_a_score_beyond_the_largest_float_is_no_nan():
+    V = torch.tensor([[0.6, 0.8], [-0.6, -0.8], [0.8, 0.6]], dtype=torch.float64)
+    theta = torch.tensor([1.7e308, 1.7e308], dtype=torch.float64)
+    assert softmax_attention(V, theta).tolist() == [0.5, 0, 0.5]  # the first and the last score are equal
+    assert softmax_attention(V, -theta).tolist() == [0, 1, 0]
+
+
 def test_equal_positions_share():
     V = torch.tensor([[1.0, 0.0], [0.0, 1.0], [0.0, 1.0]], dtype=torch.float64)
     assert softmax_attention(V, 1e5 * V[1]).tolist() == [0, 0.5, 0.5]

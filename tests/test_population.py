@@ -129,6 +129,14 @@ def test_no_gradient_at_a_one_hot_head():
 
 @pytest.mark.bad_input
 class TestBadInput:
+    def test_weights_whose_loss_would_overflow(self):
+        small, large = torch.full((5,), 0.2, dtype=torch.float64), torch.full((5,), 1e80, dtype=torch.float64)
+        for function in (population_loss, loss_gradient):
+            with refuses(ValueError, "gamma"):
+                function(large, small, (0, 1))
+            with refuses(ValueError, "gamma_tilde"):
+                function(small, -large, (0, 1))
+
     @pytest.mark.parametrize(("error", "V"), BAD_POSITIONS)
     def test_positions(self, error, V):
         with refuses(error, "V"):

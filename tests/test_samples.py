@@ -210,6 +210,10 @@ class TestBadInput:
         with refuses(ValueError, "d"):
             sample_block(0, 0, 1)
 
+    def test_more_threads_than_a_machine_has(self):
+        with refuses(ValueError, "workers"):
+            empirical_gradient(*build_instance(5, 3), 3, workers=10**5)
+
     def test_attention(self):
         with refuses(TypeError, "attention"):
             empirical_gradient(*build_instance(5, 3), 3, attention="softmax")

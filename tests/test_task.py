@@ -113,6 +113,16 @@ class TestBadInput:
         with refuses(error, "device"):
             SparseXor(5, support=(0, 1)).inputs(device=device)
 
+    def test_a_number_too_long_to_be_written_out(self):
+        with refuses(ValueError, "d"):
+            SparseXor(10**5000, support=(0, 1))
+        with refuses(ValueError, "support"):
+            SparseXor(5, support=(0, 10**5000))
+
+    def test_samples_beyond_any_memory(self):
+        with refuses(ValueError, "n"):
+            SparseXor(10**12, support=(0, 1)).sample(10**12)
+
     def test_too_large_a_cube(self):
         with refuses(ValueError, "d"):
             SparseXor(21, support=(0, 1)).inputs()

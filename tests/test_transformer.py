@@ -239,6 +239,26 @@ class TestBadOptions:
         with refuses(error, "cls_norm"):
             ClsTransformer(*build_instance(5, 3)[:3], cls_norm=cls_norm)
 
+    @pytest.mark.parametrize("cls_norm", [1e-320, 1e-200, 1e200])
+    def test_cls_norm_at_which_numbers_overflow(self, cls_norm):
+        with refuses(ValueError, "cls_norm"):
+            ClsTransformer(*build_instance(5, 3)[:3], cls_norm=cls_norm)
+
+    def test_queries_at_which_scores_overflow(self):
+        V, theta, _, _ = build_instance(5, 3)
+        for name, queries in (("theta", (1e300 * theta, theta)), ("theta_tilde", (theta, 1e300 * theta))):
+            with refuses(ValueError, name):
+                ClsTransformer(V, *queries)
+
+    def test_rate_that_overflows(self):
+        with refuses(ValueError, "eta"):
+            ClsTransformer(*build_instance(5, 3)[:3], cls_norm=1e-10).learning_rate(1e300)
+
+    @pytest.mark.parametrize("model", MODELS)
+    def test_a_model_taken_out_of_float64(self, model):
+        with refuses(TypeError, "model"):
+            model(*build_instance(5, 3)[:3]).float()(torch.ones(2, 5, dtype=torch.float64))
+
     def test_train_keys(self):
         with refuses(TypeError, "train_keys"):
             ClsTransformer(*build_instance(5, 3)[:3], train_keys=1)
