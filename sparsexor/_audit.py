@@ -41,14 +41,22 @@ class Claim:
 
     Attributes
     ----------
-    label : its unique slug.
-    type : "theorem", "lemma", "definition", "conjecture", …
-    title : its title without the origin.
-    origin : one of `ORIGINS`, or "" where the title names none.
-    docname : the page that states it.
-    covers : the paper's claims (P1 to P12) that it covers.
-    uses : labels that its statement and proof refer to.
-    has_proof : whether a proof follows it.
+    label
+        its unique slug.
+    type
+        "theorem", "lemma", "definition", "conjecture", …
+    title
+        its title without the origin.
+    origin
+        one of `ORIGINS`, or "" where the title names none.
+    docname
+        the page that states it.
+    covers
+        the paper's claims (P1 to P12) that it covers.
+    uses
+        labels that its statement and proof refer to.
+    has_proof
+        whether a proof follows it.
     """
 
     label: str

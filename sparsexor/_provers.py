@@ -13,6 +13,10 @@ from typing import Any, Literal
 
 import sympy as sp
 import z3
+from sympy.core.evalf import PrecisionExhausted
+
+LARGEST_POWER = 1000
+"""z3 is given a power as a product of this many factors at most."""
 
 Outcome = Literal["true", "false", "undecided"]
 
@@ -38,29 +42,35 @@ def prove_zero(difference: sp.Expr) -> Answer:
     """Decide whether an expression vanishes for every admissible value of its symbols.
 
     "True" needs a chain of SymPy's exact rewritings that ends in 0; "false" needs a point, respecting the
-    symbols' assumptions, at which 50 digits show a non-zero value.
+    symbols' assumptions, at which 50 reliable digits show a non-zero value. Variables with indices are never
+    put to numbers, since which of them are equal depends on the indices: they are for the finite-check lemma.
     """
     for simplifier in _SIMPLIFIERS:
         if simplifier(difference) == 0:
             return Answer("true", "SymPy reduces the difference of the two sides to 0")
     draw = random.Random(0)
-    for _ in range(20):
+    for _ in range(0 if difference.has(sp.Indexed) else 20):
         point = {s: _admissible_value(s, draw) for s in sorted(difference.free_symbols, key=str)}
-        value = sp.N(difference.subs(point).doit(), 50)
-        if value.is_number and value.is_finite and abs(value) > sp.Float("1e-30"):
+        if None in point.values():
+            break
+        try:
+            value = sp.N(difference.subs(point).doit(), 50, strict=True)
+        except PrecisionExhausted:  # the sides cancel, as they do where they agree
+            continue
+        if value.is_number and value.is_finite and value != 0:
             where = ", ".join(f"{s} = {v}" for s, v in point.items())
             return Answer("false", "evaluated with 50 digits", f"the sides differ by {sp.N(value, 5)} at {where}")
     return Answer("undecided", "SymPy finds neither a proof nor a counterexample")
 
 
-def _admissible_value(symbol: sp.Symbol, draw: random.Random) -> sp.Rational:
-    """A random rational that respects the symbol's assumptions (positive, integer, …)."""
-    value = sp.Integer(draw.randint(1, 9))
-    if not symbol.is_integer:
-        value = sp.Rational(draw.randint(1, 30), draw.randint(7, 13))
-    if symbol.is_nonnegative is None and draw.random() < 0.5:
-        value = -value
-    return value
+def _admissible_value(symbol: sp.Symbol, draw: random.Random) -> sp.Rational | None:
+    """A random rational that respects the symbol's assumptions (positive, integer, even, …); None if none is found."""
+    for _ in range(50):
+        size = draw.randint(1, 9) if symbol.is_integer else sp.Rational(draw.randint(1, 30), draw.randint(7, 13))
+        value = sp.Integer(draw.choice((1, -1))) * size
+        if all(getattr(value, f"is_{name}") is truth for name, truth in symbol.assumptions0.items()):
+            return value
+    return None
 
 
 def prove_by_smt(claim: sp.Rel, where: Sequence[sp.Rel]) -> Answer:
@@ -70,6 +80,7 @@ def prove_by_smt(claim: sp.Rel, where: Sequence[sp.Rel]) -> Answer:
     that contradict each other would prove anything, so they are refused with a ``ValueError``.
     """
     symbols = sorted(set().union(*(r.free_symbols for r in [claim, *where])), key=str)
+    _check_real_symbols(symbols)
     reals = {s: z3.Real(str(s)) for s in symbols}
     hypotheses = [_to_z3(h, reals) for h in where]
     if _solve(hypotheses)[0] != z3.sat:
@@ -78,7 +89,9 @@ def prove_by_smt(claim: sp.Rel, where: Sequence[sp.Rel]) -> Answer:
         )
     for denominator in _denominators([claim, *where]):
         if _solve([*hypotheses, _to_z3(denominator, reals) == 0])[0] != z3.unsat:
-            raise ValueError(f"claim: the denominator {denominator} is not shown to be non-zero by the hypotheses")
+            raise ValueError(
+                f"relation: got the denominator {denominator}, which may vanish; expected where= to exclude its zeros"
+            )
     result, model = _solve([*hypotheses, z3.Not(_to_z3(claim, reals))])
     if result == z3.unsat:
         return Answer("true", "z3 finds the hypotheses and the negated claim unsatisfiable")
@@ -86,6 +99,20 @@ def prove_by_smt(claim: sp.Rel, where: Sequence[sp.Rel]) -> Answer:
         where_it_fails = ", ".join(f"{s} = {model.eval(r, model_completion=True)}" for s, r in reals.items())
         return Answer("false", "z3", f"it fails at {where_it_fails}")
     return Answer("undecided", "z3 gives up")
+
+
+def _check_real_symbols(symbols: Sequence[sp.Symbol]) -> None:
+    """z3 knows a symbol by its name alone, as any real number."""
+    plain = [sp.Symbol("s").assumptions0, sp.Symbol("s", real=True).assumptions0]
+    for symbol in symbols:
+        if not isinstance(symbol, sp.Symbol) or symbol.assumptions0 not in plain:
+            raise TypeError(
+                f"relation: got {symbol} with assumptions that z3 does not see; expected a real symbol, and where="
+            )
+    names = [str(symbol) for symbol in symbols]
+    for name in names:
+        if names.count(name) > 1:
+            raise TypeError(f"relation: got two different symbols named {name}; expected one")
 
 
 def _solve(constraints: Iterable[Any]) -> tuple[Any, Any]:
@@ -108,12 +135,15 @@ def _to_z3(expr: sp.Basic, reals: Mapping[sp.Symbol, Any]) -> Any:
         return reals[expr]
     if isinstance(expr, sp.Rational):
         return z3.Q(int(expr.p), int(expr.q))
-    args = [_to_z3(a, reals) for a in expr.args] if not isinstance(expr, sp.Pow) else []
+    known = isinstance(expr, sp.Add | sp.Mul | sp.Abs | sp.Max | sp.Min | sp.Rel)
+    args = [_to_z3(a, reals) for a in expr.args] if known else []
     if isinstance(expr, sp.Add):
         return z3.Sum(args)
     if isinstance(expr, sp.Mul):
         return z3.Product(args)
     if isinstance(expr, sp.Pow) and expr.exp.is_Integer:
+        if abs(expr.exp) > LARGEST_POWER:
+            raise ValueError(f"relation: got the power {expr}; expected exponents of at most {LARGEST_POWER}")
         power = z3.Product([_to_z3(expr.base, reals)] * abs(int(expr.exp)))
         return power if expr.exp > 0 else 1 / power
     if isinstance(expr, sp.Abs):
@@ -128,5 +158,5 @@ def _to_z3(expr: sp.Basic, reals: Mapping[sp.Symbol, Any]) -> Any:
         if isinstance(expr, kind):
             return getattr(args[0], operator)(args[1])
     raise TypeError(
-        f"claim: got {expr} ({type(expr).__name__}); z3 takes polynomials, quotients, Abs, Min, Max and relations"
+        f"relation: got {expr} ({type(expr).__name__}); expected polynomials, quotients, Abs, Min, Max and relations"
     )

@@ -11,15 +11,17 @@ from __future__ import annotations
 
 import html
 import numbers
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import sympy as sp
 from IPython.display import display
+from mpmath.ctx_iv import ivmpf
 from scipy.stats import beta
 
+from sparsexor._arguments import check_count, check_real
 from sparsexor._provers import Answer, Outcome, prove_by_smt, prove_zero
 
 MIME = "application/vnd.sparsexor.verdict+json"
@@ -51,11 +53,16 @@ class Verdict:
 
     Attributes
     ----------
-    claim : label of the statement in the book.
-    kind : "identity", "inequality", "instance", "statistic", "certificate" or "control".
-    outcome : "true", "false" or "undecided"; for a control, "true" means that the wrong variant was rejected.
-    method : how it was decided, over which values.
-    against : for a control, the kind of the check that it repeats; else "".
+    claim
+        label of the statement in the book.
+    kind
+        "identity", "inequality", "instance", "statistic", "certificate" or "control".
+    outcome
+        "true", "false" or "undecided"; for a control, "true" means that the wrong variant was rejected.
+    method
+        how it was decided, over which values.
+    against
+        for a control, the kind of the check that it repeats; else "".
     """
 
     claim: str
@@ -90,9 +97,17 @@ class _Check:
 _checks: dict[str, list[_Check]] = {}
 
 
+def _check_claim(claim: Any) -> None:
+    if not isinstance(claim, str):
+        raise TypeError(
+            f"claim: got {claim!r} of type {type(claim).__name__}; expected the label of a statement in the book"
+        )
+    if not claim:
+        raise ValueError("claim: got ''; expected the label of a statement in the book")
+
+
 def _run(claim: str, check: _Check) -> None:
-    if not isinstance(claim, str) or not claim:
-        raise TypeError(f"claim: got {claim!r}; expected the label of a statement in the book")
+    _check_claim(claim)
     answer = check.decide(check.content)
     _checks.setdefault(claim, []).append(check)
     method = answer.method + (f": {answer.witness}" if answer.witness else "")
@@ -110,8 +125,10 @@ def identity(claim: str, lhs: Any, rhs: Any) -> None:
 
     Parameters
     ----------
-    claim : label of the statement.
-    lhs, rhs : two SymPy expressions, or two sides brought under the finite-check lemma by
+    claim
+        label of the statement.
+    lhs, rhs
+        two SymPy expressions, or two sides brought under the finite-check lemma by
         `sparsexor.walsh.for_every_d`; `rhs` is what a control replaces.
 
     Raises
@@ -141,7 +158,8 @@ def identity(claim: str, lhs: Any, rhs: Any) -> None:
 
 def _exact(name: str, side: Any) -> sp.Expr:
     """The side as a SymPy expression, once it holds no float and no numeric dimension."""
-    if isinstance(side, bool | np.bool_) or not isinstance(side, sp.Expr | numbers.Integral):
+    wrong_kind = isinstance(side, bool | sp.MatrixExpr) or not isinstance(side, sp.Expr | numbers.Integral)
+    if wrong_kind:
         raise TypeError(f"{name}: got {type(side).__name__}; expected an exact SymPy expression")
     side = sp.sympify(side)
     if side.has(sp.Float) or side.has(sp.nan) or side.has(sp.zoo, sp.oo):
@@ -149,7 +167,7 @@ def _exact(name: str, side: Any) -> sp.Expr:
     # SymPy quietly numbers its own dummies, which carry no digit in their name and so pass.
     numbered = sorted(s.name for s in side.free_symbols if isinstance(s, sp.Symbol) and s.name[-1:].isdigit())
     indexed = [str(e) for e in side.atoms(sp.Indexed) if any(i.is_number for i in e.indices)]
-    summed = [str(e) for e in side.atoms(sp.Sum, sp.Product) if all(b.is_number for t in e.limits for b in t[1:])]
+    summed = [str(e) for e in side.atoms(sp.Sum, sp.Product) if any(_between_numbers(t) for t in e.limits)]
     for found in (numbered, indexed, summed):
         if found:
             raise TypeError(
@@ -158,14 +176,21 @@ def _exact(name: str, side: Any) -> sp.Expr:
     return side
 
 
+def _between_numbers(limit: sp.Tuple) -> bool:
+    return len(limit) == 3 and all(bound.is_number for bound in limit[1:])
+
+
 def inequality(claim: str, relation: sp.Rel, where: Sequence[sp.Rel] = ()) -> None:
     """Prove an inequality between polynomials or quotients over all reals that satisfy the hypotheses.
 
     Parameters
     ----------
-    claim : label of the statement.
-    relation : a SymPy relation (<=, <, >=, >); what a control replaces.
-    where : relations that the variables satisfy. Every symbol ranges over the reals.
+    claim
+        label of the statement.
+    relation
+        a SymPy relation (<=, <, >=, >); what a control replaces.
+    where
+        relations that the variables satisfy. Every symbol ranges over the reals.
 
     Raises
     ------
@@ -174,20 +199,22 @@ def inequality(claim: str, relation: sp.Rel, where: Sequence[sp.Rel] = ()) -> No
     CheckFailed
         if z3 finds a counterexample or gives up.
     """
+    if isinstance(where, str | sp.Basic) or not isinstance(where, Iterable):
+        raise TypeError(f"where: got {where!r} of type {type(where).__name__}; expected a sequence of SymPy relations")
     where = list(where)
 
     def decide(content: Any) -> Answer:
-        for each in [content, *where]:
-            if each in (sp.true, sp.false):
+        for name, each in [("relation", content), *(("where", hypothesis) for hypothesis in where)]:
+            if isinstance(each, bool | type(sp.true) | type(sp.false)):
                 raise TypeError(
-                    f"relation: got {each}, which SymPy has already evaluated from its symbols' assumptions; expected plain symbols"
+                    f"{name}: got {each}, which SymPy has already evaluated from its symbols' assumptions; expected plain symbols"
                 )
             if not isinstance(each, sp.Rel):
                 raise TypeError(
-                    f"relation: got {each!r} of type {type(each).__name__}; expected a SymPy inequality with symbols"
+                    f"{name}: got {each!r} of type {type(each).__name__}; expected a SymPy inequality with symbols"
                 )
             for side in each.args:
-                _exact("relation", side)
+                _exact(name, side)
         answer = prove_by_smt(content, where)
         domain = "all reals" if not where else "all reals with " + ", ".join(_plain(h) for h in where)
         return Answer(answer.outcome, f"{_plain(content)} over {domain}; {answer.method}", answer.witness)
@@ -205,9 +232,12 @@ def instance(claim: str, got: Any, oracle: Any) -> None:
 
     Parameters
     ----------
-    claim : label of the statement.
-    got : the claim's numbers (tensor, array, number, or a sequence of them, one a case); what a control replaces.
-    oracle : the same numbers from the slow, obvious definition, in the same shapes.
+    claim
+        label of the statement.
+    got
+        the claim's numbers (tensor, array, number, or a sequence of them, one a case); what a control replaces.
+    oracle
+        the same numbers from the slow, obvious definition, in the same shapes.
 
     Raises
     ------
@@ -216,7 +246,8 @@ def instance(claim: str, got: Any, oracle: Any) -> None:
     ValueError
         for shapes that differ, NaN or infinity, and an oracle without entries.
     CheckFailed
-        if an entry deviates by more than `TOLERANCE` times the oracle's largest absolute entry.
+        if an entry deviates by more than `TOLERANCE` times the oracle's largest absolute entry in the same case (by more
+        than `TOLERANCE`, where that is 0).
     """
     reference = _numbers("oracle", oracle)
     count = sum(case.size for case in reference)
@@ -230,8 +261,8 @@ def instance(claim: str, got: Any, oracle: Any) -> None:
                 f"got: shapes {[v.shape for v in values]}; expected the oracle's {[r.shape for r in reference]}"
             )
         apart = [
-            np.abs(v - r).max(initial=0) > TOLERANCE * (np.abs(r).max(initial=0) or 1)
-            for v, r in zip(values, reference, strict=True)
+            np.abs(v / 2 - r / 2).max(initial=0) > TOLERANCE / 2 * (np.abs(r).max(initial=0) or 1)
+            for v, r in zip(values, reference, strict=True)  # halved, as a difference of large numbers may overflow
         ]
         plural = "number" if count == 1 else "numbers"
         if not any(apart):
@@ -244,13 +275,20 @@ def instance(claim: str, got: Any, oracle: Any) -> None:
 def _numbers(name: str, value: Any) -> list[np.ndarray]:
     """A list of float64 arrays, one a case."""
     cases = list(value) if isinstance(value, list | tuple) else [value]
-    arrays = [np.asarray(c.detach().cpu() if hasattr(c, "detach") else c) for c in cases]
+    arrays = [_array(name, case) for case in cases]
     for array in arrays:
-        if array.dtype != np.float64 and not np.issubdtype(array.dtype, np.integer):
+        if array.dtype != np.float64 and array.dtype.kind not in "iu":
             raise TypeError(f"{name}: got entries of type {array.dtype}; expected float64 or integers")
         if not np.isfinite(array).all():
             raise ValueError(f"{name}: got NaN or infinite entries; expected finite numbers")
     return [a.astype(np.float64) for a in arrays]
+
+
+def _array(name: str, case: Any) -> np.ndarray:
+    try:
+        return np.asarray(case.detach().cpu() if hasattr(case, "detach") else case)
+    except (TypeError, ValueError, AttributeError, RuntimeError) as error:  # ragged, sparse, nested, without numbers
+        raise TypeError(f"{name}: got a {type(case).__name__} that is no array; expected dense numbers") from error
 
 
 def statistic(claim: str, successes: int, trials: int, claimed: float, sense: str = "equal to") -> None:
@@ -258,10 +296,14 @@ def statistic(claim: str, successes: int, trials: int, claimed: float, sense: st
 
     Parameters
     ----------
-    claim : label of the statement.
-    successes, trials : counts from independent seeded draws.
-    claimed : the probability claimed, in [0, 1]; what a control replaces.
-    sense : "equal to", "at least" or "at most": the true probability in relation to `claimed`.
+    claim
+        label of the statement.
+    successes, trials
+        counts from independent seeded draws.
+    claimed
+        the probability claimed, in [0, 1]; what a control replaces.
+    sense
+        "equal to", "at least" or "at most": the true probability in relation to `claimed`.
 
     Raises
     ------
@@ -270,23 +312,16 @@ def statistic(claim: str, successes: int, trials: int, claimed: float, sense: st
     CheckFailed
         if the interval contradicts the claim.
     """
-    for name, count in (("successes", successes), ("trials", trials)):
-        if isinstance(count, bool) or not isinstance(count, numbers.Integral):
-            raise TypeError(f"{name}: got {count!r} of type {type(count).__name__}; expected an integer")
-    if trials < 1 or not 0 <= successes <= trials:
-        raise ValueError(
-            f"successes: got {successes} of {trials} trials; expected 0 <= successes <= trials and trials >= 1"
-        )
+    trials = check_count("trials", trials, minimum=1)
+    successes = check_count("successes", successes, minimum=0, maximum=trials)
+    if not isinstance(sense, str):
+        raise TypeError(f"sense: got {sense!r}; expected 'equal to', 'at least' or 'at most'")
     if sense not in ("equal to", "at least", "at most"):
         raise ValueError(f"sense: got {sense!r}; expected 'equal to', 'at least' or 'at most'")
-    low, high = clopper_pearson(int(successes), int(trials))
+    low, high = clopper_pearson(successes, trials)
 
     def decide(content: Any) -> Answer:
-        if isinstance(content, bool | np.bool_) or not isinstance(content, numbers.Real):
-            raise TypeError(f"claimed: got {content!r} of type {type(content).__name__}; expected a probability")
-        probability = float(content)
-        if not 0 <= probability <= 1:
-            raise ValueError(f"claimed: got {content}; expected a probability in [0, 1]")
+        probability = check_real("claimed", content, 0.0, 1.0)
         holds = (sense == "at most" or probability <= high) and (sense == "at least" or probability >= low)
         interval = f"{successes} of {trials} draws, {100 * CONFIDENCE:g} % interval [{low:.4f}, {high:.4f}]"
         return Answer("true" if holds else "false", f"{interval}, claimed {sense} {probability:.4f}")
@@ -311,18 +346,23 @@ def certificate(claim: str, enclosure: Any, bound: Any) -> None:
 
     Parameters
     ----------
-    claim : label of the statement.
-    enclosure : an mpmath interval (`mpmath.iv.mpf`) that contains the number, rounded outward.
-    bound : an integer or a SymPy rational; what a control replaces.
+    claim
+        label of the statement.
+    enclosure
+        an mpmath interval (`mpmath.iv.mpf`) that contains the number, rounded outward.
+    bound
+        an integer or a SymPy rational; what a control replaces.
 
     Raises
     ------
     TypeError
         for an enclosure that is not an interval, or a bound that is not exact.
+    ValueError
+        for an enclosure with an infinite or undefined end.
     CheckFailed
         if the enclosure lies above the bound, or straddles it (then the verdict is undecided).
     """
-    if not (hasattr(enclosure, "a") and hasattr(enclosure, "b") and hasattr(enclosure, "delta")):
+    if not isinstance(enclosure, ivmpf):
         raise TypeError(f"enclosure: got {type(enclosure).__name__}; expected an mpmath interval (mpmath.iv.mpf)")
     low, high = (sp.Rational(*_exact_fraction(end)) for end in (enclosure.a, enclosure.b))
 
@@ -341,6 +381,8 @@ def certificate(claim: str, enclosure: Any, bound: Any) -> None:
 def _exact_fraction(end: Any) -> tuple[int, int]:
     """A binary floating-point end point of an mpmath interval as numerator and denominator."""
     sign, mantissa, exponent, _ = end._mpi_[0]
+    if not mantissa and exponent:  # mpmath's code for infinities and NaN; zero has exponent 0
+        raise ValueError(f"enclosure: got the end {end}; expected a bounded interval")
     signed = -int(mantissa) if sign else int(mantissa)
     return (signed << exponent, 1) if exponent >= 0 else (signed, 1 << -exponent)
 
@@ -350,11 +392,15 @@ def control(claim: str, wrong: Any, changed: str = "", kind: str | None = None) 
 
     Parameters
     ----------
-    claim : label whose check has already run in this session.
-    wrong : what takes the place of the claim's content: the `rhs` of an identity, the `relation` of an inequality,
+    claim
+        label whose check has already run in this session.
+    wrong
+        what takes the place of the claim's content: the `rhs` of an identity, the `relation` of an inequality,
         `got` of an instance, `claimed` of a statistic, `bound` of a certificate. Nothing else of the check changes.
-    changed : the term in which `wrong` differs, for the reader.
-    kind : which of the claim's checks to repeat, where it has several; the latest by default.
+    changed
+        the term in which `wrong` differs, for the reader.
+    kind
+        which of the claim's checks to repeat, where it has several; the latest by default.
 
     Raises
     ------
@@ -365,6 +411,7 @@ def control(claim: str, wrong: Any, changed: str = "", kind: str | None = None) 
     TypeError, ValueError
         whatever the check raises on content of the wrong type or shape, or with NaN: an error is no rejection.
     """
+    _check_claim(claim)
     candidates = [c for c in _checks.get(claim, []) if kind in (None, c.kind)]
     if not candidates:
         raise LookupError(

@@ -13,7 +13,8 @@ at the one dimension that decides every d. Source: the chapter "The task", lemma
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+import numbers
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import reduce
 from typing import Any
@@ -21,13 +22,14 @@ from typing import Any
 import sympy as sp
 from sympy.polys.rings import PolyElement, ring
 
+from sparsexor._arguments import check_count
 from sparsexor._provers import Answer
 
 D = sp.Symbol("d", integer=True, positive=True)
 """The dimension."""
 
 X = sp.IndexedBase("x")
-"""The input's signs: X[k] is the k-th bit, with X[k]**2 = 1."""
+"""The input's signs; X[k] is the k-th bit, and X[k]**2 = 1."""
 
 
 class HypothesisError(ValueError):
@@ -54,15 +56,49 @@ def expectation(expr: sp.Expr, signs: Sequence[sp.Symbol]) -> sp.Expr:
 
     Parameters
     ----------
-    expr : a polynomial in `signs`; the coefficients are any expressions without them.
-    signs : the symbols that take the values +1 and -1, each with probability 1/2.
+    expr
+        a polynomial in `signs`; the coefficients are any expressions without them.
+    signs
+        the symbols that take the values +1 and -1, each with probability 1/2.
 
     Returns
     -------
     The coefficient that is left when every power x**2 is replaced by 1 and every odd power averages to 0.
+
+    Raises
+    ------
+    TypeError
+        for anything but an exact SymPy expression and a sequence of symbols.
+    ValueError
+        if `expr` is not a polynomial in `signs`, or a sign comes twice.
     """
-    poly = sp.Poly(sp.expand(expr), *signs)
+    expr, signs = _check_expr(expr), _check_signs(signs)
+    if expr.has(sp.Float, sp.nan, sp.oo, -sp.oo, sp.zoo):
+        raise TypeError(f"expr: got a floating-point, infinite or undefined number in {expr}; expected exact numbers")
+    if not signs:
+        return expr
+    try:
+        poly = sp.Poly(sp.expand(expr), *signs)
+    except sp.PolynomialError as error:
+        raise ValueError(f"expr: got {expr}; expected a polynomial in {', '.join(map(str, signs))}") from error
     return sp.Add(*(c for powers, c in poly.terms() if all(p % 2 == 0 for p in powers)))
+
+
+def _check_expr(expr: Any) -> sp.Expr:
+    """An expression, or an integer as one."""
+    if isinstance(expr, bool | sp.MatrixExpr) or not isinstance(expr, sp.Expr | numbers.Integral):
+        raise TypeError(f"expr: got {expr!r} of type {type(expr).__name__}; expected a SymPy expression")
+    return sp.sympify(expr)
+
+
+def _check_signs(signs: Any) -> list[sp.Symbol]:
+    """Different symbols, as a list."""
+    found = list(signs) if isinstance(signs, Iterable) and not isinstance(signs, str) else None
+    if found is None or not all(isinstance(sign, sp.Symbol | sp.Indexed) for sign in found):
+        raise TypeError(f"signs: got {signs!r} of type {type(signs).__name__}; expected a sequence of SymPy symbols")
+    if len(set(found)) < len(found):
+        raise ValueError(f"signs: got {found}; expected different symbols")
+    return found
 
 
 @dataclass(frozen=True)
@@ -71,9 +107,12 @@ class Hypotheses:
 
     Attributes
     ----------
-    degree : upper bounds of the degrees in the variables, by name, for every d.
-    special : the free indices, fixed by the permutations under which the expression is equivariant.
-    violation : "" if the lemma applies; else the first hypothesis that fails.
+    degree
+        upper bounds of the degrees in the variables, by name, for every d.
+    special
+        the free indices, fixed by the permutations under which the expression is equivariant.
+    violation
+        "" if the lemma applies; else the first hypothesis that fails.
     """
 
     degree: dict[str, int]
@@ -82,7 +121,7 @@ class Hypotheses:
 
     @property
     def dimension(self) -> int:
-        """The dimension that decides every d: one coordinate for each special index and each factor of a monomial."""
+        """The dimension that decides every d, with one coordinate for each special index and each factor of a monomial."""
         return len(self.special) + sum(self.degree.values())
 
 
@@ -91,18 +130,24 @@ def hypotheses(expr: sp.Expr, degree: int | None = None) -> Hypotheses:
 
     Parameters
     ----------
-    expr : built from rational numbers, constants, variables a[k], signs X[k] inside `Expectation`, KroneckerDelta of
-        two indices, sums `over` an index, +, * and non-negative integer powers.
-    degree : largest degree allowed in any one family of variables; None for no limit.
+    expr
+        built from rational numbers, constants, variables a[k], signs X[k] inside `Expectation`, KroneckerDelta of
+        two indices, sums `over` an index, +, * and non-negative integer powers. Names are unambiguous: no constant
+        is numbered or named like d, the signs or a family of variables, and families carry no assumptions.
+    degree
+        largest degree allowed in any one family of variables; None for no limit.
 
     Returns
     -------
     Hypotheses, whose `violation` names the offending part: d outside the range of a sum, an index used as a number,
     a sum that merely counts (its value would depend on d), a sign outside an expectation, a division, too high a degree.
     """
+    expr = _check_expr(expr)
+    degree = None if degree is None else check_count("degree", degree, minimum=0)
     special = tuple(sorted(_free_indices(expr, frozenset()), key=str))
     degrees: dict[str, int] = {}
     try:
+        _check_names(expr)
         degrees = _degrees(expr, frozenset(special), inside_expectation=False)
         worst = max(degrees.values(), default=0)
         if degree is not None and worst > degree:
@@ -119,21 +164,39 @@ def for_every_d(
 
     Parameters
     ----------
-    expr : an expression as described in `hypotheses`.
-    distinct : pairs of free indices that are assumed to differ; other coincidences are all checked.
-    degree : largest degree allowed in any one family of variables.
+    expr
+        an expression as described in `hypotheses`.
+    distinct
+        pairs of free indices that are assumed to differ; other coincidences are all checked.
+    degree
+        largest degree allowed in any one family of variables.
 
     Raises
     ------
     HypothesisError
         if the structure of the expression does not show the lemma's hypotheses.
+    ValueError
+        for a pair in `distinct` that is not two different indices: nothing would be left to check.
     """
+    expr = _check_expr(expr)
+    pairs = _check_pairs(distinct)
     found = hypotheses(expr, degree)
     if found.violation:
         raise HypothesisError(
             f"expr: {found.violation}; expected an equivariant polynomial whose coefficients do not depend on d"
         )
-    return EquivariantPolynomial(expr, found, tuple(distinct))
+    return EquivariantPolynomial(expr, found, pairs)
+
+
+def _check_pairs(distinct: Any) -> tuple[tuple[sp.Symbol, sp.Symbol], ...]:
+    allowed = "expected pairs of two different indices"
+    pairs = list(distinct) if isinstance(distinct, Iterable) and not isinstance(distinct, str | dict) else [distinct]
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or not all(isinstance(index, sp.Symbol) for index in pair):
+            raise TypeError(f"distinct: got {pair!r} of type {type(pair).__name__}; {allowed}")
+        if len(pair) != 2 or pair[0] == pair[1]:
+            raise ValueError(f"distinct: got {pair}; {allowed}")
+    return tuple((first, second) for first, second in pairs)
 
 
 @dataclass(frozen=True)
@@ -146,10 +209,19 @@ class EquivariantPolynomial:
 
     def at(self, d: int, where: dict[sp.Symbol, int]) -> sp.Expr:
         """The polynomial in dimension d with the special indices put at the positions `where` (from 1)."""
+        d = check_count("d", d, minimum=1)
+        if not isinstance(where, dict):
+            raise TypeError(f"where: got {type(where).__name__}; expected a dict from the special indices to positions")
+        missing = [index for index in self.hypotheses.special if index not in where]
+        if missing:
+            raise ValueError(f"where: got no position for {missing[0]}; expected one for each special index")
+        where = {index: check_count("where", position, minimum=1, maximum=d) for index, position in where.items()}
         return _Instantiation(self.expr, d).value(self.expr, where).as_expr()
 
     def compare_for_every_d(self, other: Any) -> Answer:
         """Decide equality for every d: at the lemma's dimension, for every coincidence of the special indices."""
+        if not isinstance(other, EquivariantPolynomial):
+            raise TypeError(f"other: got {type(other).__name__}; expected a side made by for_every_d")
         special = tuple(sorted({*self.hypotheses.special, *other.hypotheses.special}, key=str))
         factors = max(sum(side.hypotheses.degree.values()) for side in (self, other))
         d = max(len(special) + factors, 2)
@@ -193,6 +265,26 @@ def _free_indices(expr: sp.Basic, bound: frozenset[sp.Symbol]) -> set[sp.Symbol]
     return set().union(*(_free_indices(a, bound) for a in expr.args))
 
 
+def _check_names(expr: sp.Basic) -> None:
+    """Two things that print alike would become one generator, so only unmistakable names are allowed."""
+    bases = {indexed.base for indexed in expr.atoms(sp.Indexed)}
+    for base in bases:
+        if base != sp.IndexedBase(str(base)):
+            raise HypothesisError(
+                f"the family {base} carries assumptions or a shape, so it could be mistaken for another"
+            )
+    constants = expr.free_symbols - expr.atoms(sp.Indexed) - {base.label for base in bases} - {D}
+    # a constant named like its family is hidden by the family's own label among the free symbols
+    bare = expr.xreplace({indexed: sp.Dummy() for indexed in expr.atoms(sp.Indexed)}).free_symbols
+    for symbol in bare & {base.label for base in bases}:
+        raise HypothesisError(f"the name of the constant {symbol} could be mistaken for d or for a variable")
+    for symbol in constants:
+        if not symbol.is_commutative:
+            raise HypothesisError(f"the constant {symbol} does not commute")
+        if symbol.name[-1:].isdigit() or symbol.name in {str(D), str(X), *map(str, bases)}:
+            raise HypothesisError(f"the name of the constant {symbol} could be mistaken for d or for a variable")
+
+
 def _degrees(expr: sp.Basic, indices: frozenset[sp.Symbol], inside_expectation: bool) -> dict[str, int]:
     """Upper bounds of the degrees, by structure; raises HypothesisError at the first violation."""
 
@@ -208,7 +300,7 @@ def _degrees(expr: sp.Basic, indices: frozenset[sp.Symbol], inside_expectation: 
             raise HypothesisError(f"{expr} is used as a number, so a coefficient depends on it")
         return {}
     if isinstance(expr, sp.Indexed):
-        if len(expr.indices) != 1 or expr.indices[0] not in indices:
+        if len(expr.indices) != 1 or expr.indices[0] not in indices - {D}:
             raise HypothesisError(f"{expr} is not indexed by one symbol that a sum or the statement names")
         if expr.base == X:
             if not inside_expectation:
@@ -216,7 +308,7 @@ def _degrees(expr: sp.Basic, indices: frozenset[sp.Symbol], inside_expectation: 
             return {}
         return {str(expr.base): 1}
     if isinstance(expr, sp.KroneckerDelta):
-        if not all(i in indices for i in expr.args):
+        if not all(i in indices - {D} for i in expr.args):
             raise HypothesisError(f"{expr} does not compare two indices")
         return {}
     if isinstance(expr, Expectation):
@@ -241,7 +333,7 @@ def _sum_degrees(expr: sp.Sum, indices: frozenset[sp.Symbol], inside: bool) -> d
     for index, low, high in expr.limits:
         if (low, high) != (1, D):
             raise HypothesisError(f"the sum over {index} runs from {low} to {high}, not from 1 to d")
-        if index in indices:
+        if index == D or index in indices:
             raise HypothesisError(f"the index {index} is used twice, by a sum inside another sum or by the statement")
         indices = indices | {index}
     bound = [limit[0] for limit in expr.limits]

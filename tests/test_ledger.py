@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import sympy as sp
 import torch
+from conftest import refuses
 
 from sparsexor import ledger
 from sparsexor.ledger import (
@@ -190,6 +191,7 @@ def test_inequalities_say_over_which_reals(shown):
     assert "over all reals;" in shown[1].method
 
 
+@pytest.mark.bad_input
 def test_inequalities_refuse_contradictory_hypotheses_and_zero_denominators():
     with pytest.raises(ValueError, match="consistent"):
         inequality("claim", u >= 5, where=[u > 1, u < 0])
@@ -298,7 +300,131 @@ def test_a_verdict_reads_well_as_text_and_html_and_travels_as_json(shown):
     assert json.loads(json.dumps(bundle[ledger.MIME]))["outcome"] == "true"
 
 
-@pytest.mark.parametrize("claim", ["", None, 3])
-def test_a_check_needs_the_label_of_a_statement(claim):
-    with pytest.raises(TypeError, match="label"):
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("error", "claim"), [(ValueError, ""), (TypeError, None), (TypeError, 3), (TypeError, ["label"])]
+)
+def test_a_check_needs_the_label_of_a_statement(error, claim):
+    with refuses(error, "claim"):
         identity(claim, u, u)
+    with refuses(error, "claim"):
+        control(claim, u)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    "side", [None, "u", 1.0, True, sp.Matrix([u]), sp.MatrixSymbol("M", 2, 2), sp.Eq(u, v), sp.nan]
+)
+def test_sides_that_are_no_exact_expressions_are_refused(side):
+    with refuses(TypeError, "rhs"):
+        identity("lemma-bad", u, side)
+    with refuses(TypeError, "lhs"):
+        identity("lemma-bad", side, u)
+
+
+@pytest.mark.bad_input
+def test_relations_that_are_no_relations_are_refused():
+    for relation in (None, "u < v", True, u, np.array([1, 2]), sp.sqrt(u) <= 1, sp.Sum(u * k, (k, 1, i)) <= 1):
+        with refuses(TypeError, "relation"):
+            inequality("lemma-bad", relation)
+    for where in (None, u >= 1, "u < v", 3, [None], [True], [u], [1.5 * u <= 1]):
+        with refuses(TypeError, "where"):
+            inequality("lemma-bad", u**2 >= v, where=where)
+    with refuses(ValueError, "relation"):
+        inequality("lemma-bad", u ** (10**30) >= v)
+
+
+@pytest.mark.bad_input
+def test_what_is_no_array_of_numbers_is_refused():
+    x = torch.ones(2, 2, dtype=torch.float64)
+    for numbers in (None, "1", {}, [[1, [2, 3]]], x.to_sparse(), x.to("meta"), x.float(), np.timedelta64(1), 10**30):
+        with refuses(TypeError, "got"):
+            instance("lemma-bad", numbers, 1.0)
+        with refuses(TypeError, "oracle"):
+            instance("lemma-bad", 1.0, numbers)
+
+
+def test_huge_numbers_of_opposite_sign_are_told_apart():
+    with pytest.raises(CheckFailed):
+        instance("lemma-bad", 1.7e308, -1.7e308)
+
+
+@pytest.mark.bad_input
+def test_counts_and_probabilities_out_of_range_are_refused():
+    for error, count in [
+        (TypeError, True),
+        (TypeError, 1.0),
+        (TypeError, None),
+        (ValueError, -1),
+        (ValueError, 10**30),
+    ]:
+        with refuses(error, "trials"):
+            statistic("lemma-bad", 0, count, 0.5)
+        with refuses(error, "successes"):
+            statistic("lemma-bad", count, 4, 0.5)
+    for error, claimed in [
+        (TypeError, "1"),
+        (TypeError, None),
+        (TypeError, 1j),
+        (ValueError, math.nan),
+        (ValueError, 10**400),
+    ]:
+        with refuses(error, "claimed"):
+            statistic("lemma-bad", 1, 2, claimed)
+    for sense in (None, 3, np.array(["at least", "at most"])):
+        with refuses(TypeError, "sense"):
+            statistic("lemma-bad", 1, 2, 0.5, sense=sense)
+
+
+@pytest.mark.bad_input
+def test_an_enclosure_is_an_interval_itself():
+    for enclosure in (None, 1.0, (0, 1), mpmath.mpf(1), type(mpmath.iv.mpf(1)), mpmath.iv.mpc(1, 2)):
+        with refuses(TypeError, "enclosure"):
+            certificate("lemma-bad", enclosure, 1)
+
+
+def test_a_counterexample_respects_the_assumptions():
+    t, n = sp.Symbol("t", negative=True), sp.Symbol("n", even=True)
+    for symbol in (t, n):
+        answer = ledger.prove_zero(sp.sin(symbol) + symbol**3)
+        value = sp.Rational(answer.witness.rpartition(" = ")[2])
+        assert answer.outcome == "false"
+        assert value < 0 if symbol is t else value % 2 == 0
+    assert ledger.prove_zero(sp.Symbol("z", imaginary=True)).outcome == "undecided"
+
+
+def test_variables_with_indices_are_not_put_to_numbers():
+    """δ_ij (a_i - a_j) = 0 is true, but not if a_i and a_j are drawn apart and then i = j."""
+    assert ledger.prove_zero(sp.KroneckerDelta(i, j) * (a[i] - a[j])).outcome != "false"
+    with pytest.raises(CheckFailed):
+        identity("claim", a[i], a[j])
+
+
+def test_cancellation_is_no_counterexample():
+    large = sp.Integer(10) ** 90
+    nearly = sp.sin(u + large) - sp.sin(u) * sp.cos(large) - sp.cos(u) * sp.sin(large)
+    assert ledger.prove_zero(nearly).outcome != "false"
+
+
+@pytest.mark.parametrize("assumption", ["positive", "integer", "negative", "imaginary"])
+def test_inequalities_refuse_assumptions_that_z3_does_not_see(assumption):
+    n = sp.Symbol("n", **{assumption: True})
+    with pytest.raises(TypeError):
+        inequality("claim", sp.Symbol("w") * n <= 1)
+
+
+def test_inequalities_refuse_two_symbols_of_one_name():
+    with pytest.raises(TypeError, match="two different symbols"):
+        inequality("claim", sp.Symbol("u") >= 1, where=[u >= 1])
+
+
+@pytest.mark.parametrize("ends", [[0, mpmath.inf], [-mpmath.inf, 1], [-mpmath.inf, mpmath.inf]])
+def test_an_unbounded_enclosure_certifies_nothing(ends):
+    with pytest.raises(ValueError, match="bounded"):
+        certificate("claim", mpmath.iv.mpf(ends), 2)
+
+
+def test_one_numeric_range_among_symbolic_ones_is_refused():
+    left = sp.Sum(a[k] * a[j], (k, 1, 3), (j, 1, d))
+    with pytest.raises(TypeError, match="numeric dimension"):
+        identity("claim", left, left)

@@ -26,12 +26,48 @@ def test_a_figure_is_shown_with_its_description_and_closed(displayed):
 
 
 @pytest.mark.bad_input
-@pytest.mark.parametrize("alt", ["", "   ", None])
-def test_a_figure_without_a_description_is_refused(alt, displayed):
+@pytest.mark.parametrize(("error", "alt"), [(ValueError, ""), (ValueError, "   "), (TypeError, None), (TypeError, 3)])
+def test_a_figure_without_a_description_is_refused(error, alt, displayed):
     fig, _ = plots.figure()
-    with pytest.raises(ValueError, match="alt"):
+    with pytest.raises(error, match=r"^alt: got .*; expected"):
         plots.show(fig, alt=alt)
     assert displayed == []
+    plt.close(fig)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("arguments", "error", "name"),
+    [
+        ({"width": 0.0}, ValueError, "width"),
+        ({"height": float("nan")}, ValueError, "height"),
+        ({"width": "6"}, TypeError, "width"),
+        ({"width": 1e6}, ValueError, "width"),
+        ({"columns": 0}, ValueError, "columns"),
+        ({"columns": 10**7}, ValueError, "columns"),
+        ({"columns": True}, TypeError, "columns"),
+    ],
+)
+def test_sizes_that_are_not_allowed_are_refused(arguments, error, name):
+    with pytest.raises(error, match=f"^{name}: got"):
+        plots.figure(**arguments)
+    assert plt.get_fignums() == []
+
+
+@pytest.mark.bad_input
+def test_axes_in_place_of_a_figure_are_refused(displayed):
+    fig, ax = plots.figure()
+    with pytest.raises(TypeError, match=r"^fig: got Axes"):
+        plots.show(ax, alt="A picture.")
+    plt.close(fig)
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("intervals", [[], [(0.6, 0.7)], [(0.4, 0.7), (0.4, 0.7)], [(float("nan"), 0.7)]])
+def test_intervals_that_do_not_belong_are_refused(intervals):
+    fig, ax = plots.figure()
+    with pytest.raises(ValueError, match=r"^intervals: got"):
+        plots.frequency_with_interval(ax, [1.0], [0.5], intervals)
     plt.close(fig)
 
 

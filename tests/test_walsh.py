@@ -4,6 +4,7 @@ import itertools
 
 import pytest
 import sympy as sp
+from conftest import refuses
 from hypothesis import given
 from hypothesis import strategies as st
 from sympy import KroneckerDelta as Delta
@@ -11,6 +12,7 @@ from sympy import KroneckerDelta as Delta
 from sparsexor.walsh import D, Expectation, HypothesisError, X, expectation, for_every_d, hypotheses, over
 
 i, j, k, l, p, q = sp.symbols("i j k l p q", integer=True)
+c = sp.Symbol("c")
 a, b = sp.IndexedBase("a"), sp.IndexedBase("b")
 
 
@@ -86,6 +88,75 @@ def test_equivariant_polynomials_are_accepted(expr):
     assert hypotheses(expr, degree=2).violation == ""
 
 
+@pytest.mark.bad_input
+@pytest.mark.parametrize(
+    ("error", "expr"),
+    [
+        (TypeError, None),
+        (TypeError, "c**2"),
+        (TypeError, 1.5),
+        (TypeError, sp.Float(0.5) * c**2),
+        (TypeError, sp.oo),
+        (TypeError, sp.Matrix([c])),
+        (TypeError, sp.Eq(c, 1)),
+        (ValueError, 1 / c),
+        (ValueError, sp.exp(c)),
+        (ValueError, sp.Sum(c * k, (k, 1, D))),
+    ],
+)
+def test_what_is_no_polynomial_has_no_expectation(error, expr):
+    with refuses(error, "expr"):
+        expectation(expr, [c])
+
+
+@pytest.mark.bad_input
+def test_signs_are_different_symbols():
+    for error, signs in [
+        (TypeError, None),
+        (TypeError, c),
+        (TypeError, "c"),
+        (TypeError, [2 * c]),
+        (ValueError, [c, c]),
+    ]:
+        with refuses(error, "signs"):
+            expectation(c**2, signs)
+
+
+def test_without_signs_the_expectation_is_the_expression():
+    assert expectation(c, []) == c
+
+
+@pytest.mark.bad_input
+def test_arguments_of_the_lemma_of_the_wrong_kind_are_refused():
+    for expr in (None, "a", 1.0, [a[i]], sp.Matrix([a[i]]), sp.Symbol):
+        for call in (hypotheses, for_every_d):
+            with refuses(TypeError, "expr"):
+                call(expr)
+    for error, degree in [(TypeError, "2"), (TypeError, True), (TypeError, 2.0), (ValueError, -1)]:
+        with refuses(error, "degree"):
+            for_every_d(a[i], degree=degree)
+    for error, distinct in [(TypeError, None), (TypeError, (i, j)), (TypeError, [(i, 3)]), (ValueError, [(i,)])]:
+        with refuses(error, "distinct"):
+            for_every_d(a[i] * a[j], distinct=distinct)
+
+
+@pytest.mark.bad_input
+def test_positions_that_a_polynomial_cannot_be_put_at_are_refused():
+    side = for_every_d(a[i] * a[j])
+    for error, where in [
+        (TypeError, None),
+        (ValueError, {i: 1}),
+        (ValueError, {i: 1, j: 4}),
+        (TypeError, {i: 1, j: 1.0}),
+    ]:
+        with refuses(error, "where"):
+            side.at(3, where)
+
+
+def test_a_constant_named_like_its_family_is_refused():
+    assert "mistaken" in hypotheses(sp.Symbol("a") * a[i]).violation
+
+
 def test_the_dimension_counts_special_indices_and_factors():
     assert hypotheses(a[i] * b[j] * over(k, a[k] * b[k])).dimension == 2 + 4
     assert hypotheses(over(k, a[k])).dimension == 1
@@ -118,3 +189,35 @@ def test_a_lemma_verdict_of_true_survives_random_numbers_in_any_dimension(d, see
         for x in cube
     )
     assert closed.at(d, {}).subs(values) == sp.Rational(total, len(cube))
+
+
+@pytest.mark.parametrize(
+    ("expr", "words"),
+    [
+        (sp.Symbol("a_1") + 0 * a[i], "mistaken"),
+        (sp.Symbol("a") * a[i], "mistaken"),
+        (sp.Symbol("x") * a[i], "mistaken"),
+        (sp.Symbol("d") * a[i], "mistaken"),
+        (Expectation(sp.IndexedBase("x", real=True)[i]), "mistaken for another"),
+        (sp.IndexedBase("a", real=True)[i], "mistaken for another"),
+        (sp.Symbol("A", commutative=False) * a[i], "commute"),
+        (a[D], "not indexed by one symbol"),
+        (Delta(i, D) * a[i], "does not compare two indices"),
+        (sp.Sum(a[D], (D, 1, D)), "index d"),
+    ],
+)
+def test_names_that_could_be_mistaken_are_refused(expr, words):
+    """Each of these was once a way to make two different things one generator, or d an index."""
+    assert words in hypotheses(expr).violation
+
+
+@pytest.mark.bad_input
+@pytest.mark.parametrize("distinct", [[(i, i)], [(i, j), (j, j)], [(i,)]])
+def test_assumptions_that_leave_nothing_to_check_are_refused(distinct):
+    with pytest.raises(ValueError, match="distinct"):
+        for_every_d(a[i], distinct=distinct)
+
+
+def test_a_side_is_compared_with_a_side():
+    with pytest.raises(TypeError, match="for_every_d"):
+        for_every_d(a[i]).compare_for_every_d(a[i])

@@ -79,7 +79,7 @@ def text(words: str) -> Cell:
 
 
 def counted(kinds: dict[str, int]) -> str:
-    return ", ".join(kind if n == 1 else f"{n} × {kind}" for kind, n in sorted(kinds.items()))
+    return ", ".join(kind if n == 1 else f"{n}\u00a0×\u00a0{kind}" for kind, n in sorted(kinds.items()))
 
 
 def joined(links: Iterable[nodes.Node]) -> Cell:

@@ -14,11 +14,11 @@ DOCTREES = "environment.pickle"
 
 
 def sources() -> Iterator[Path]:
-    """The files that every notebook rests on: the module, the ledger's Sphinx side, and the pinned requirements."""
+    """The files that every notebook rests on: the module, the Sphinx extensions, and the pinned requirements."""
     spec = importlib.util.find_spec("sparsexor")
     package = Path(spec.origin).parent
     yield from sorted(package.rglob("*.py"))
-    yield from sorted(Path(__file__).parent.glob("*.py"))
+    yield from sorted(Path(__file__).parent.parent.rglob("*.py"))
     yield from (p for name in ("requirements.txt", "constraints.txt") if (p := package.parent / name).exists())
 
 
