@@ -140,6 +140,12 @@ def check_query(name: str, theta: Any, V: Tensor) -> Tensor:
     return theta
 
 
+def check_queries(V: Any, theta: Any, theta_tilde: Any) -> tuple[Tensor, Tensor, Tensor]:
+    """Positions and the query vectors of both heads, which fit together."""
+    V = check_positions(V)
+    return V, check_query("theta", theta, V), check_query("theta_tilde", theta_tilde, V)
+
+
 def check_inputs(x: Any, d: int) -> Tensor:
     """Inputs: an (n, d) float64 tensor of -1 and +1."""
     x = check_tensor("x", x, ("n", d))

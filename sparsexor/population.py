@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_positions, check_query, check_support, check_weights
+from sparsexor._arguments import check_queries, check_support, check_weights
 from sparsexor._reduce import sum_positions
 from sparsexor.attention import Attention, check_attention, softmax
 
@@ -121,9 +121,7 @@ def population_gradient(
     ValueError
         If a shape is wrong, an entry is not finite, a row of V is not a unit vector, or the support is not allowed.
     """
-    V = check_positions(V)
-    theta = check_query("theta", theta, V)
-    theta_tilde = check_query("theta_tilde", theta_tilde, V)
+    V, theta, theta_tilde = check_queries(V, theta, theta_tilde)
     support = check_support(support, len(V))
     attention = check_attention(attention)
     a, b = attention.weights(V, theta), attention.weights(V, theta_tilde)

@@ -18,8 +18,7 @@ from torch import Tensor
 from sparsexor._arguments import (
     check_count,
     check_inputs,
-    check_positions,
-    check_query,
+    check_queries,
     check_size,
     check_support,
     check_tensor,
@@ -135,9 +134,7 @@ def empirical_gradient(
         If a shape is wrong, an entry is not finite, a row of V is not a unit vector, the support is not allowed, or n,
         seed or workers is out of range.
     """
-    V = check_positions(V).detach()
-    theta = check_query("theta", theta, V).detach()
-    theta_tilde = check_query("theta_tilde", theta_tilde, V).detach()
+    V, theta, theta_tilde = (t.detach() for t in check_queries(V, theta, theta_tilde))
     support = check_support(support, len(V))
     n = check_count("n", n, minimum=1)
     seed = check_seed(seed)
@@ -199,9 +196,7 @@ def empirical_gradient_from_data(
     ValueError
         If a shape is wrong, an entry is not allowed, a row of V is not a unit vector, or there is no sample.
     """
-    V = check_positions(V).detach()
-    theta = check_query("theta", theta, V).detach()
-    theta_tilde = check_query("theta_tilde", theta_tilde, V).detach()
+    V, theta, theta_tilde = (t.detach() for t in check_queries(V, theta, theta_tilde))
     attention = check_attention(attention)
     if isinstance(batches, Tensor) or not isinstance(batches, Iterable):
         raise TypeError(f"batches: got {type(batches).__name__}; expected an iterable of pairs (x, y)")

@@ -10,7 +10,7 @@ from jaxtyping import Bool, Float64
 from torch import Tensor, nn
 from torch.nn import functional as F
 
-from sparsexor._arguments import check_inputs, check_positions, check_query, check_real
+from sparsexor._arguments import check_inputs, check_queries, check_real
 from sparsexor._reduce import dot_rows
 from sparsexor.attention import Attention, check_attention, softmax
 
@@ -59,10 +59,10 @@ class TwoHeadAttention(nn.Module):
         attention: Attention = softmax,
     ) -> None:
         super().__init__()
-        V = check_positions(V)
-        self.register_buffer("V", V.detach().clone())
-        self.theta = nn.Parameter(check_query("theta", theta, V).detach().clone())
-        self.theta_tilde = nn.Parameter(check_query("theta_tilde", theta_tilde, V).detach().clone())
+        V, theta, theta_tilde = (t.detach().clone() for t in check_queries(V, theta, theta_tilde))
+        self.register_buffer("V", V)
+        self.theta = nn.Parameter(theta)
+        self.theta_tilde = nn.Parameter(theta_tilde)
         self.attention = check_attention(attention)
 
     def forward(self, x: Float64[Tensor, "n d"]) -> Float64[Tensor, " n"]:
@@ -131,8 +131,8 @@ class ClsTransformer(nn.Module):
         train_keys: bool = False,
     ) -> None:
         super().__init__()
-        V = check_positions(V).detach()
-        queries = torch.stack([check_query("theta", theta, V), check_query("theta_tilde", theta_tilde, V)]).detach()
+        V, theta, theta_tilde = (t.detach() for t in check_queries(V, theta, theta_tilde))
+        queries = torch.stack([theta, theta_tilde])
         for name, query in zip(("theta", "theta_tilde"), queries, strict=True):
             if float(query.abs().max()) > LARGEST_ENTRY:
                 raise ValueError(

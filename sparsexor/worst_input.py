@@ -20,7 +20,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_positions, check_query, check_support, check_weights
+from sparsexor._arguments import check_queries, check_support, check_weights
 from sparsexor._reduce import ROUNDOFF, norm, sum_positions, tree_depth
 from sparsexor.attention import Attention, Softmax, check_attention, softmax
 
@@ -90,9 +90,7 @@ def sup_error(
         If a shape is wrong, an entry is not finite, a row of V is not a unit vector, the support is not allowed, or
         the attention is not softmax.
     """
-    V = check_positions(V).detach()
-    theta = check_query("theta", theta, V).detach()
-    theta_tilde = check_query("theta_tilde", theta_tilde, V).detach()
+    V, theta, theta_tilde = (t.detach() for t in check_queries(V, theta, theta_tilde))
     i, j = check_support(support, len(V))
     if not isinstance(check_attention(attention), Softmax):
         raise ValueError(
