@@ -12,6 +12,7 @@ import numbers
 from collections.abc import Sequence
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
 
@@ -167,3 +168,27 @@ def check_weights(gamma: Any, gamma_tilde: Any) -> tuple[Tensor, Tensor]:
         if largest > LARGEST_WEIGHT:
             raise ValueError(f"{name}: got an entry of size {largest:.3g}; expected at most {LARGEST_WEIGHT}")
     return gamma, gamma_tilde
+
+
+def check_rng(rng: Any) -> np.random.Generator:
+    """The generator that ``rng`` stands for: anything numpy.random.default_rng takes, bools aside."""
+    allowed = "None, a non-negative integer or a sequence of them, a SeedSequence, a BitGenerator or a Generator"
+    if isinstance(rng, bool | np.bool_):
+        raise TypeError(f"rng: got {rng!r} of type {type(rng).__name__}; expected {allowed}")
+    try:
+        return np.random.default_rng(rng)
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"rng: got {rng!r} of type {type(rng).__name__}; expected {allowed}") from error
+
+
+def check_device(device: Any) -> torch.device:
+    """A device on which this machine can make tensors, by name or as a torch.device."""
+    allowed = 'a device of this machine, such as "cpu"'
+    if not isinstance(device, str | torch.device):
+        raise TypeError(f"device: got {device!r} of type {type(device).__name__}; expected {allowed}")
+    try:
+        made = torch.zeros(1, dtype=torch.float64, device=device)
+        made.tolist()  # a tensor on "meta" has no numbers
+    except (RuntimeError, AssertionError, ImportError) as error:
+        raise ValueError(f"device: got {device!r}; expected {allowed}") from error
+    return made.device

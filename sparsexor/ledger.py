@@ -28,11 +28,11 @@ MIME = "application/vnd.sparsexor.verdict+json"
 """The type under which a verdict travels in a notebook's output."""
 
 TOLERANCE = 1e-10
-"""Largest deviation of an `instance`, relative to the oracle's largest entry: far above rounding (1e-16 times the number
+"""Largest deviation of an `instance`, relative to the oracle's largest entry. It is far above rounding (1e-16 times the number
 of operations), far below the effect of a wrong term."""
 
 CONFIDENCE = 0.999
-"""Level of the Clopper-Pearson interval of a `statistic`: a true claim is rejected with probability at most 0.001."""
+"""Level of the Clopper-Pearson interval of a `statistic`. A true claim is rejected with probability at most 0.001."""
 
 
 class CheckFailed(AssertionError):

@@ -9,8 +9,7 @@ import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_count, check_size
-from sparsexor.task import check_device, check_rng
+from sparsexor._arguments import check_count, check_device, check_rng, check_size
 
 
 def _unit_rows(rng: np.random.Generator, count: int, m: int) -> np.ndarray:

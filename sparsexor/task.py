@@ -5,39 +5,14 @@ from __future__ import annotations
 from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from jaxtyping import Float64
 from torch import Tensor
 
-from sparsexor._arguments import check_count, check_inputs, check_size, check_support
+from sparsexor._arguments import check_count, check_device, check_inputs, check_rng, check_size, check_support
 
 LARGEST_CUBE = 20
 """The largest d whose 2^d inputs are listed; 2^20 rows of 20 numbers take 160 MiB."""
-
-
-def check_rng(rng: Any) -> np.random.Generator:
-    """The generator that ``rng`` stands for: anything numpy.random.default_rng takes, bools aside."""
-    allowed = "None, a non-negative integer or a sequence of them, a SeedSequence, a BitGenerator or a Generator"
-    if isinstance(rng, bool | np.bool_):
-        raise TypeError(f"rng: got {rng!r} of type {type(rng).__name__}; expected {allowed}")
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"rng: got {rng!r} of type {type(rng).__name__}; expected {allowed}") from error
-
-
-def check_device(device: Any) -> torch.device:
-    """A device on which this machine can make tensors, by name or as a torch.device."""
-    allowed = 'a device of this machine, such as "cpu"'
-    if not isinstance(device, str | torch.device):
-        raise TypeError(f"device: got {device!r} of type {type(device).__name__}; expected {allowed}")
-    try:
-        made = torch.zeros(1, dtype=torch.float64, device=device)
-        made.tolist()  # a tensor on "meta" has no numbers
-    except (RuntimeError, AssertionError, ImportError) as error:
-        raise ValueError(f"device: got {device!r}; expected {allowed}") from error
-    return made.device
 
 
 @dataclass(frozen=True)

@@ -15,8 +15,8 @@ from sparsexor._reduce import dot_rows
 from sparsexor.attention import Attention, check_attention, softmax
 
 LARGEST_ENTRY = 1e200
-"""The largest entry of a query vector of `ClsTransformer`, and the square of the largest CLS norm: beyond them the
-matrices or the scores would overflow."""
+"""The largest entry of a query vector of `ClsTransformer`, and the square of the largest CLS norm. Beyond them
+the matrices or the scores would overflow."""
 
 
 def _check_model_inputs(x: Any, V: Float64[Tensor, "d m"]) -> Tensor:

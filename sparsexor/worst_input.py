@@ -31,7 +31,7 @@ SUM_TOLERANCE = 1e-9
 """How far above 1 the sum of attention weights may be."""
 
 LARGEST_ERROR = 50.0
-"""Rounding errors of scores up to which `sup_error` works with them: they may cost a factor e^50 of the bound."""
+"""Rounding errors of scores up to which `sup_error` works with them, at the cost of a factor of up to e^50 in the bound."""
 
 NODES = 256
 """Nodes that the branch and bound of `sup_over_inputs` may open."""
