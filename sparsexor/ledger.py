@@ -422,23 +422,8 @@ def control(claim: str, wrong: Any, changed: str = "", kind: str | None = None) 
     variant = f"the variant ({changed})" if changed else "the variant"
     if answer.outcome == "false":
         witness = f": {answer.witness}" if answer.witness else ""
-        _publish(
-            Verdict(
-                claim,
-                "control",
-                "true",
-                f"{variant} is rejected by the same {check.kind}: {answer.method}{witness}",
-                check.kind,
-            )
-        )
+        outcome, method = "true", f"{variant} is rejected by the same {check.kind}: {answer.method}{witness}"
     else:
         found = "passes" if answer.outcome == "true" else "is not decided by"
-        _publish(
-            Verdict(
-                claim,
-                "control",
-                "false",
-                f"{variant} {found} the same {check.kind}, so the check shows nothing",
-                check.kind,
-            )
-        )
+        outcome, method = "false", f"{variant} {found} the same {check.kind}, so the check shows nothing"
+    _publish(Verdict(claim, "control", outcome, method, check.kind))
